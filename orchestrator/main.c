@@ -108,18 +108,15 @@ static const char *find_root(struct arena *arena, const char *self)
 {
     const char *named = getenv("REPERF_ROOT");
     const char *const places[] = {"../..", "../share/reperf"};
-    struct str folder = str_of(self);
+    const struct str folder = str_rcut(str_of(self), 0, "/");
     if (named && named[0]) {
         return named;
     }
-    folder = str_rcut(folder, 0, "/");
     for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
         char *place = arena_printf(arena, "%.*s%s", STR_ARG(folder), places[idx]);
-        char *whole = realpath(place, NULL);
-        char *copy = whole ? arena_strndup(arena, whole, strlen(whole)) : NULL;
-        free(whole);
-        if (copy && fs_is_dir(fs_join(arena, copy, "manifests"))) {
-            return copy;
+        CLEANUP(free) char *whole = realpath(place, NULL);
+        if (whole && fs_is_dir(fs_join(arena, whole, "manifests"))) {
+            return arena_strndup(arena, whole, strlen(whole));
         }
     }
     return ".";

@@ -137,7 +137,7 @@ static void find_differences(const struct cell_result *reference, struct column_
 
 /* ---- ratios ---- */
 
-/* Of the repeats that count of both, each with its own turn of the other. */
+/* Each repeat is compared with the other's of the same turn, where both count. */
 static struct ratio ratio_of(const struct cell_result *cell, const struct cell_result *reference)
 {
     size_t n_max = cell->n_repeats < reference->n_repeats ? cell->n_repeats : reference->n_repeats;

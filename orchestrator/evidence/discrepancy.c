@@ -111,7 +111,7 @@ static void compare_objects(struct comparing *c, const struct json *kept,
     }
 }
 
-/* Of a condition that today's rules know to be the same here as published. */
+/* The condition is one that today's rules know to be the same here as published. */
 static bool is_no_difference(struct comparing *c, const struct json *list, const struct json *at)
 {
     static const char *const KEYS[] = {"name", "published", "run"};

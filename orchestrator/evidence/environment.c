@@ -224,7 +224,8 @@ static int put_software(struct json_out *out, struct arena *arena,
 
 /* ---- the record ---- */
 
-/* Of a node the image's software, or the staged program's, is what another part of the run's record says. */
+/* A node's software is the image's, or the staged program's, which another part of the run's record
+   says. */
 static int encode(struct arena *arena, const struct fleet *fleet, const struct node_probe *probe,
                   const struct environment_opts *opts, struct str *ret_json, struct err *err)
 {

@@ -426,7 +426,8 @@ static void does_not_count(struct repeat_result *repeat, enum err_code cause, co
     }
 }
 
-/* Of a container the engine itself may have something to say; else *ret_cause says what the workload's status means. */
+/* A container's engine may have something to say itself; else *ret_cause says what the workload's
+   status means. */
 static void ask_engine(struct arena *arena, const struct frozen *frozen,
                        const struct outcome_record *outcome, const char *log, struct err *ret_cause)
 {

@@ -27,7 +27,8 @@ struct rundir {
 void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir);
 /* The same of the run's own folder, wherever it lies; folder is borrowed. */
 void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir);
-/* Of a run that was sealed, and of which something was made again and sealed anew: n is 0 of the first archive. */
+/* The archive of a run that was sealed n times before, each time with repeats that were then made
+   again. */
 const char *rundir_archive(struct arena *arena, const char *folder, struct str id, int n);
 /* Where a sealed folder goes unless another place is asked for: a run's evidence beside it, under the run's id; FOLDER and FOLDER/ to
    FOLDER.tar.zst. ERR_NOT_FOUND where there is no such folder. */

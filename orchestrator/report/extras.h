@@ -28,5 +28,5 @@ struct extras {
 extern const struct json_field EXTRAS_ROWS[EXTRAS_N];
 bool extras_is_same(const struct extras *a, const struct extras *b);
 
-/* Of the id of a rule, "FORMAT/NAME". */
+/* The FORMAT of a rule's id, "FORMAT/NAME". */
 struct str rule_id_format(struct str id);

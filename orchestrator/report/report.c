@@ -543,7 +543,8 @@ static const struct json_field LOGS_ROWS[] = {
     ROW_HERE(struct report, logs_source, SOURCE_ROWS),
     ROW("series_sha256", struct report, series_sha256, JSON_OMIT, .form = &SHA256),
 };
-/* Of an unpublished report; and of a published one, whose cases of framework reperf nobody published. */
+/* What an unpublished report may not have; and of a published one, cases of framework reperf, which
+   nobody published. */
 #define REPORT_RULES                                                                               \
     "\"if\": {\"required\": [\"unpublished\"], \"properties\": {\"unpublished\": {\"const"         \
     "\": true}}}, \"then\": {\"properties\": {\"cases\": {\"items\": {\"properties\": {\""         \

@@ -25,7 +25,7 @@ extern const struct json_document REPORT_TABLES_DOCUMENT;
 /* A text that is not of form 2, whatever it is, is given back as it is. ERR_MANIFEST, with the path in form 2. */
 MUST_CHECK int report_spell_out(struct arena *arena, struct str text, const char *name,
                                 struct spelled *ret_spelled, struct err *err);
-/* Of a place in form 1, that in the text it was made of: of "$.cases[7].id", "$.cases[0].rows[7].id". */
+/* Where in the text a place of form 1 was written: "$.cases[7].id" in "$.cases[0].rows[7].id". */
 const char *report_written_at(struct arena *arena, const struct spelled *spelled, struct str place);
 /* So says an error about form 1. Returns -1. */
 int report_fail_there(const struct spelled *spelled, struct err *err);

@@ -177,7 +177,8 @@ static int make_argv(const struct launch *launch, struct launch_list *argv, stru
 
 /* ---- around it ---- */
 
-/* Of a container: of the letters that every engine takes; the check sum keeps apart what they cannot. */
+/* It has only letters that every engine takes; the check sum keeps apart ids that differ in others.
+   */
 static const char *container_name(const struct launch *launch, size_t place_idx)
 {
     const char *id = launch->job_id;

@@ -46,7 +46,8 @@ static int64_t steps_of_command(struct arena *arena, const struct plan_step *ste
     return n;
 }
 
-/* That a repeat trains on; 0: not known. Where both are said, an epoch has so many iterations. */
+/* How many samples a repeat trains on; 0: not known. Where both are said, an epoch has so many
+   iterations. */
 static double samples_of(struct arena *arena, const struct plan_step *step)
 {
     int64_t n_steps = step->n_steps;
@@ -479,7 +480,8 @@ static int distance(const struct planner *p, const struct plan_step *step)
     return plan_can_get(step) ? 1 : 2;
 }
 
-/* Of several recipes the first that lacks nothing, else the first that lacks only what reperf can get, else the first. */
+/* The first recipe that lacks nothing is chosen, else the first that lacks only what reperf can
+   get, else the first. */
 static int plan_case(struct planner *p, const struct report_case *c, struct plan_step *ret_step,
                      struct err *err)
 {

@@ -181,7 +181,7 @@ static struct str container_line(const struct planner_opts *opts, const struct r
     return STR_EMPTY;
 }
 
-/* Of images of the same programs one whose CUDA the nodes' driver runs. */
+/* Several images may have the same programs: one whose CUDA the nodes' driver runs is chosen. */
 static int image_for_driver(struct planner *p, struct str id, struct plan_step *step,
                             const struct plan_image **ret_image, struct err *err)
 {

@@ -535,7 +535,8 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *job, struct
     return STEP_DONE;
 }
 
-/* Of a resumed attempt one that cannot be reached, or one whose lease is another run's by now: its jobs elsewhere are ended. */
+/* A resumed attempt may have a node that cannot be reached, or whose lease is another run's by now: its jobs elsewhere are
+   ended. */
 static void leave_bad_nodes(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {

@@ -101,7 +101,7 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
-/* Of the steps that take turns, those of the same row, the first in the plan. */
+/* Steps of one row take turns: the first of them in the plan. */
 static size_t row_of(const struct plan *plan, size_t step)
 {
     const struct plan_step *steps = plan->steps;

@@ -82,9 +82,7 @@ static int run_override(struct arena *arena, const struct opt_list *settings, st
     return 0;
 }
 
-/* The images that --image names: those that it pins, whatever a lock or a description says. */
-
-/* ID=NAME@sha256:HEX */
+/* --image ID=NAME@sha256:HEX pins an image, whatever a lock or a description says. */
 static int read_given(struct arena *arena, const char *text, struct plan_image *ret_image,
                       struct err *err)
 {
@@ -305,7 +303,7 @@ static int freeze_formats(struct arena *arena, const struct run_opts *opts, cons
     return 0;
 }
 
-/* Of another vocabulary than the program's own, what it says is part of the evidence. */
+/* A vocabulary other than the program's own is part of the evidence. */
 static int freeze_vocabulary(struct arena *arena, const struct run_opts *opts, const char *evidence,
                              struct err *err)
 {

@@ -156,7 +156,8 @@ static bool is_enough(const struct runner *r, const bool *is_chosen)
     return true;
 }
 
-/* Of the nodes whose leases are ours as few as have work, in the inventory's order. False: they are not enough. */
+/* As few of the nodes whose leases are ours as have work, in the inventory's order. False: they are
+   not enough. */
 static bool choose_nodes(const struct runner *r, bool *is_chosen)
 {
     int64_t n_wanted = nodes_in_use(r);

@@ -83,7 +83,7 @@ char *dataset_tree_path(const struct store *store, const char *name);
 enum dataset_state { DATASET_ABSENT, DATASET_PARTIAL, DATASET_ARCHIVES, DATASET_TREE };
 /* Bytes that a file becomes once unpacked, where only its own size is known: an estimate, said as such. */
 int64_t dataset_unpacked_bytes(const struct dataset_file *file);
-/* By the digest that is known of it. */
+/* The store has a blob of the digest that is known of the file. */
 bool dataset_has_file(const struct store *store, const struct dataset_file *file);
 /* Looks at names and sizes only. PARTIAL: some of its files are there. */
 enum dataset_state dataset_state(struct arena *arena, const struct store *store,

@@ -71,18 +71,13 @@ static int drop(struct gc *gc, enum store_gc_kind kind, const char *name, uint64
 
 /* ---- blobs and aliases ---- */
 
-static bool parse_name(const char *name, size_t n_bytes, uint8_t *ret_bytes)
-{
-    return hex_decode(str_of(name), n_bytes, ret_bytes, ERR_IGNORED) == 0;
-}
-
 static int gc_blob(struct gc *gc, const char *hex, struct err *err)
 {
     const char *name = arena_printf(gc->arena, "blobs/sha256/%s", hex);
     const char *path = store_path(gc->store, name);
     uint8_t sha256[SHA256_BYTES];
     struct stat info;
-    if (!parse_name(hex, SHA256_BYTES, sha256)) {
+    if (hex_decode(str_of(hex), SHA256_BYTES, sha256, ERR_IGNORED) < 0) {
         return 0; /* another tool's: it may be writing it now, without our lock */
     }
     if (lstat(path, &info) < 0) {
@@ -104,7 +99,7 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
 static int gc_alias(struct gc *gc, const char *hex, struct err *err)
 {
     uint8_t md5[MD5_BYTES], sha256[SHA256_BYTES];
-    if (!parse_name(hex, MD5_BYTES, md5) ||
+    if (hex_decode(str_of(hex), MD5_BYTES, md5, ERR_IGNORED) < 0 ||
         (store_find_md5(gc->store, md5, sha256, ERR_IGNORED) == 0 &&
          !map_get(&gc->gone, digest_key(sha256)))) {
         return 0;
@@ -252,12 +247,9 @@ int store_gc(struct arena *arena, struct store *store, const struct store_gc_opt
     if (!opts->is_dry_run && lock_alone(store, err) < 0) {
         return -1;
     }
-    int result = store_each_ref(store, mark_ref, &gc, err);
-    if (result < 0) {
-        result = err_wrap(err, "nothing was dropped");
-    } else {
-        result = gc_all(&gc, err);
-    }
+    int result = store_each_ref(store, mark_ref, &gc, err) < 0
+                     ? err_wrap(err, "nothing was dropped")
+                     : gc_all(&gc, err);
     while (!opts->is_dry_run && flock(store->lock_fd, LOCK_SH) < 0 && errno == EINTR) {
         continue;
     }

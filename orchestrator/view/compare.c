@@ -55,7 +55,7 @@ static bool is_used(const struct measured *f, const enum sample_use *uses, size_
     return idx >= figure->n_skipped * (size_t)n_ranks && idx + figure->n_dropped < f->series->n;
 }
 
-/* Of rates and times of steps; a running mean or a summary is one number. */
+/* Only rates and times of steps have batches; a running mean or a summary is one number. */
 static int find_batches(struct arena *arena, const struct measured *f, struct summary *ret,
                         struct err *err)
 {

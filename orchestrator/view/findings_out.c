@@ -94,7 +94,7 @@ static void write_block(struct page *page, const struct findings *list, size_t f
     page_fold_end(page);
 }
 
-/* Of each rule the first finding, worst first; SIZE_MAX after the last. */
+/* The next rule's first finding, the worst rules first; SIZE_MAX after the last. */
 static size_t next_block(const struct findings *list, size_t *level, size_t from)
 {
     for (; *level <= LEVEL_ERROR; (*level)--, from = 0) {

@@ -288,7 +288,7 @@ static int put_case(struct publication *p, const struct run_view *view,
     return put_datasets(p, view, cell->step, err) < 0 ? -1 : put_logs(p, view, cell, c, err);
 }
 
-/* Of several runs the first that has a number for a case gives it. */
+/* The first of the runs that has a number for a case gives it. */
 static int put_cases(struct publication *p, struct err *err)
 {
     for (size_t idx = 0; idx < p->n; idx++) {

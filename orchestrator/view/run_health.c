@@ -106,7 +106,7 @@ static bool is_measured(const struct health *health, struct str node)
     return false;
 }
 
-/* Of nodes that are all asked for; a pair with another is not used. */
+/* Whether all its nodes are asked for: a pair with another one is not used. */
 static bool is_of(const struct inventory *inventory, const struct health_figure *figure)
 {
     for (size_t idx = 0; idx < figure->n_on; idx++) {

@@ -104,15 +104,11 @@ static struct str element_name(const struct json *item, struct arena *arena, siz
     return str_printf(arena, "%zu", idx);
 }
 
-int setting_cmp(const struct setting *a, const struct setting *b)
+int setting_cmp(const void *a, const void *b)
 {
-    int order = str_cmp(a->node, b->node);
-    return order ? order : str_cmp(a->name, b->name);
-}
-
-static int compare_settings(const void *a, const void *b)
-{
-    return setting_cmp(a, b);
+    const struct setting *one = a, *other = b;
+    int order = str_cmp(one->node, other->node);
+    return order ? order : str_cmp(one->name, other->name);
 }
 
 struct place { /* a cursor must live as long as those reached from it: they all lie in the arena */
@@ -164,10 +160,10 @@ static int flatten(struct arena *arena, const struct json *root, struct str node
 
 void run_view_sort(struct run_view *view)
 {
-    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
+    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), setting_cmp);
 }
 
-/* Of a node that could never be asked there is no file. */
+/* A node that could never be asked has no file. */
 static int load_node(struct arena *arena, const struct run_view *view, struct str node,
                      struct setting_list *out, struct err *err)
 {

@@ -42,7 +42,7 @@ MUST_CHECK int run_view_settings(struct arena *arena, struct run_view *view, str
 CLEANUP_BY(run_view, struct run_view, run_view_close);
 
 /* By node, then by name. */
-int setting_cmp(const struct setting *a, const struct setting *b);
+int setting_cmp(const void *a, const void *b);
 
 /* True if `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
 bool run_view_is_run(struct arena *arena, const char *state, const char *name);

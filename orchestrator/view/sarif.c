@@ -46,7 +46,7 @@ static struct str checkout_of(struct arena *arena)
     return here;
 }
 
-/* Of a path below the folder, the rest; NULL of another. */
+/* What of the path lies below the folder; empty where it is not in it. */
 static struct str below(struct str path, struct str folder)
 {
     bool is_below = path.len > folder.len && folder.len > 0 && str_starts(path, folder) &&
@@ -97,7 +97,8 @@ static int64_t rule_index(const char *id)
     return rule ? rule - FINDING_RULES : -1;
 }
 
-/* Of what of the region is not known, 0 and not written. base NULL: the uri is absolute, and encoded. */
+/* A line or column of the region that is 0 is not known, and not written. base NULL: the uri is
+   absolute, and encoded. */
 static void write_place(struct json_out *out, struct str uri, const char *base,
                         struct json_region region)
 {
@@ -122,7 +123,7 @@ static void write_place(struct json_out *out, struct str uri, const char *base,
     jw_end_object(out);
 }
 
-/* Of a table's row the row, whatever of it is meant. */
+/* What lies in a row of a table is shown as that row. */
 static struct str written_at(struct arena *arena, const struct manifest *manifest, struct str place)
 {
     struct str at = str_of(report_written_at(arena, &manifest->spelled, place));
