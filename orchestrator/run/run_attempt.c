@@ -535,8 +535,8 @@ static enum step rank_job_failed(struct attempt *a, struct rank_job *job, struct
     return STEP_DONE;
 }
 
-/* A resumed attempt may have a node that cannot be reached, or whose lease is another run's by now: its jobs elsewhere are
-   ended. */
+/* A node of a resumed attempt may not be reached, or its lease be another run's by now: the
+   attempt's jobs elsewhere are ended. */
 static void leave_bad_nodes(struct attempt *a)
 {
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
