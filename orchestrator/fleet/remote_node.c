@@ -124,7 +124,7 @@ char *remote_node_file(void)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char self[SELF_BYTES] = "";
     (void)!readlink("/proc/self/exe", self, sizeof(self) - 1);
-    return xstrdup(places_program(&arena, "REPERF_NODE", self, "reperf-node"));
+    return xstrdup(places_program(&arena, getenv("REPERF_NODE"), self, "reperf-node"));
 }
 
 /* ---- the channel ---- */

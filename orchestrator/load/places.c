@@ -38,10 +38,9 @@ const char *places_user(struct arena *arena, const char *xdg, const char *in_hom
     return home && home[0] ? arena_printf(arena, "%s/%s/%s", home, in_home, name) : NULL;
 }
 
-const char *places_program(struct arena *arena, const char *variable, const char *self,
+const char *places_program(struct arena *arena, const char *named, const char *self,
                            const char *name)
 {
-    const char *named = getenv(variable);
     const struct str folder = str_rcut(str_of(self), 0, "/");
     return named && named[0] ? named : arena_printf(arena, "%.*s%s", STR_ARG(folder), name);
 }

@@ -20,8 +20,8 @@ struct places {
    the user; NULL where there is no home either. */
 const char *places_user(struct arena *arena, const char *xdg, const char *in_home,
                         const char *name);
-/* A program of ours: what the variable names, else the one beside this program. */
-const char *places_program(struct arena *arena, const char *variable, const char *self,
+/* A program of ours: the one that is named, else the one beside this program. */
+const char *places_program(struct arena *arena, const char *named, const char *self,
                            const char *name);
 /* ERR_USAGE if a named one is not a folder, or there are too many. */
 MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,

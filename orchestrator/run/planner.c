@@ -603,5 +603,5 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
 
 const char *planner_train_path(struct arena *arena, const char *self)
 {
-    return places_program(arena, "REPERF_TRAIN", self, TRAIN_PROGRAM);
+    return places_program(arena, getenv("REPERF_TRAIN"), self, TRAIN_PROGRAM);
 }

@@ -26,7 +26,7 @@ struct pack_program {
 static int find_program(struct arena *arena, const char *self, const char **ret_path,
                         struct err *err)
 {
-    *ret_path = places_program(arena, "REPERF_PACK", self, PACK_PROGRAM);
+    *ret_path = places_program(arena, getenv("REPERF_PACK"), self, PACK_PROGRAM);
     return fs_exists(*ret_path)
                ? 0
                : err_set(err, ERR_WORKLOAD,
