@@ -479,8 +479,7 @@ static int note_date(struct parser *p, struct str time, const struct line *line,
                      err);
 }
 
-/* A bar may be drawn again at its step, with other figures beside it or after a validation: its
-   first line holds the steps alone. */
+/* A bar may be drawn again at its step, with other figures or after a validation: its first line holds the steps alone. */
 static bool is_drawn_again(const struct series_spec *spec, const struct rank_state *state,
                            const struct sample *sample, int64_t epoch)
 {
@@ -655,8 +654,7 @@ bool parser_lacks_loss(struct patterns *patterns, struct str line, bool *ret_is_
     return lacks;
 }
 
-/* Whether the loss on a line is a number, even if scores are left out, and if the format reads
-   none there. Few lines hold such letters. */
+/* Whether the loss on a line is a number, even if scores are left out, and if the format reads none there; few lines hold any. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_word;

@@ -34,6 +34,7 @@ leaves 0 output "$("$REPERF" nodes clean --help)" "help nodes VERB, likewise" "$
 exits 2 "help of no command" "$REPERF" help verfiy
 leaves 0 output "$("$REPERF" --version)" "-V is --version" "$REPERF" -V
 leaves 0 output "$("$REPERF" list datasets --json)" "--json before the command is the command's" "$REPERF" --json list datasets
+# shellcheck disable=SC2016
 exits 10 "a reader that closes its end" bash -c '"$1" list cases | head -c 1 >/dev/null; exit "${PIPESTATUS[0]}"' _ "$REPERF"
 is "$(cat "$T/err")" "" "and is told nothing"
 exits 0 "--html -" "$REPERF" report paddle-perf-deeplabv3p --html -
