@@ -104,7 +104,8 @@ static int bring_archives(struct repairing *r, struct err *err)
     struct err none = {0};
     size_t n_lost = 0;
     if (dataset_ref_read(job->arena, job->store, job->here->name, &earlier, &none) < 0) {
-        return 0; /* the tree is all that is known */
+        /* Without a reference the tree is all that is known. */
+        return none.code == ERR_NOT_FOUND ? 0 : err_pass(err, &none);
     }
     for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
         n_lost += !fs_exists(store_blob_path(job->store, earlier.seen.items[idx].sha256));

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Room: judge
+# Room: lint
 # lint and the findings of audit, in both directions: a made report without a fault yields none; each planted fault yields its own; every defect listed
 # as found in manifests/reports/DEFECTS.md is found in the report named there.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016

@@ -87,6 +87,9 @@ mv "$T/tree.away" "$TREE"
 
 # ---- a damaged tree
 prints 0 'was whole +yes' "repair of what is whole" repair mini
+ref=$(find "$REPERF_STORE/refs" -name 'mini*') && cp "$ref" "$T/ref" && echo '{' >"$ref"
+fails 3 'reference of mini' "what a damaged reference says is not known to be whole" repair mini
+cp "$T/ref" "$ref"
 n=$(n_requests)
 inode=$(stat -c %i "$TREE/mini/img/7.txt")
 rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
