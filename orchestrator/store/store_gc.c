@@ -51,12 +51,6 @@ static bool is_young(const struct gc *gc, int64_t changed_s, int64_t grace_s)
     return grace_s > 0 && changed_s > gc->opts->now_ns / NS_PER_S - grace_s;
 }
 
-static void note_young(struct gc *gc, uint64_t size_bytes)
-{
-    gc->result.n_young++;
-    gc->result.young_bytes += size_bytes;
-}
-
 static int drop(struct gc *gc, enum store_gc_kind kind, const char *name, uint64_t size_bytes,
                 struct err *err)
 {
@@ -89,7 +83,7 @@ static int gc_blob(struct gc *gc, const char *hex, struct err *err)
         return 0;
     }
     if (is_young(gc, info.st_ctim.tv_sec, gc->opts->grace_s)) {
-        note_young(gc, (uint64_t)info.st_size);
+        gc->result.n_young++;
         return 0;
     }
     map_add(&gc->gone, str_dup(gc->arena, digest_key(sha256)), gc);
@@ -167,7 +161,7 @@ static int gc_leftover(struct gc *gc, enum store_gc_kind kind, const char *entry
         return 0;
     }
     if (is_young(gc, extent.changed_s, grace_s)) {
-        note_young(gc, extent.size_bytes);
+        gc->result.n_young++;
         return 0;
     }
     return drop(gc, kind, name, extent.size_bytes, err);

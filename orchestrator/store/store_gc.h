@@ -30,9 +30,9 @@ struct store_gc_result {
     struct store_gc_item *items; /* what went, by kind, then by name; in the arena */
     size_t n;
     uint64_t bytes;
-    uint64_t n_kept, kept_bytes;   /* blobs that are referenced */
-    uint64_t n_young, young_bytes; /* unreferenced blobs and the like, within their grace period */
-    uint64_t n_busy;               /* fetches that a process is working on */
+    uint64_t n_kept, kept_bytes; /* blobs that are referenced */
+    uint64_t n_young;            /* unreferenced blobs and the like, within their grace period */
+    uint64_t n_busy;             /* fetches that a process is working on */
 };
 
 /* "blob", "alias", ... */
