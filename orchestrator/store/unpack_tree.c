@@ -16,6 +16,7 @@
 #include "base/temp.h"
 #include "base/vec.h"
 #include "codec/digest.h"
+#include "sys/pool.h"
 #include "sys/tree.h"
 
 #define BLOCK_BYTES (1u << 20)  /* what is read of the archive at once */
@@ -39,7 +40,12 @@ struct job {
     struct arena *arena;
     int archive_fd, root_fd; /* borrowed */
     uint64_t archive_bytes, read_bytes;
-    uint8_t *block; /* owned */
+    uint8_t *blocks
+        [2]; /* owned; one is unpacked while the archive's digest takes the same in a thread of its own */
+    size_t n_blocks;     /* read so far */
+    struct str digested; /* the block that the thread has */
+    struct pool *pool;
+    struct pool_job digesting;
     struct digest archive, file;
     unsigned file_kinds;
     struct unpack *unpack;
@@ -58,19 +64,37 @@ static int check_stop(const struct job *job, struct err *err)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
+static int digest_block(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err UNUSED)
+{
+    struct job *job = arg;
+    digest_update(&job->archive, job->digested.ptr, job->digested.len);
+    return 0;
+}
+
+static int await_digest(struct job *job, struct err *err)
+{
+    return job->n_blocks > 0 ? pool_wait(job->pool, &job->digesting, err) : 0;
+}
+
+/* The thread may have a block until the one after it has been read. */
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct job *job = ctx;
+    uint8_t *block = job->blocks[job->n_blocks % 2];
     if (check_stop(job, err) < 0 ||
-        fs_fill(job->archive_fd, job->block, BLOCK_BYTES, job->opts->archive, ret_len, err) < 0) {
+        fs_fill(job->archive_fd, block, BLOCK_BYTES, job->opts->archive, ret_len, err) < 0 ||
+        await_digest(job, err) < 0) {
         return -1;
     }
-    digest_update(&job->archive, job->block, *ret_len);
+    job->n_blocks++;
+    job->digested = (struct str){(const char *)block, *ret_len};
+    job->digesting = (struct pool_job){.fn = digest_block, .arg = job};
+    pool_submit(job->pool, &job->digesting);
     job->read_bytes += *ret_len;
     if (job->opts->on_progress) {
         job->opts->on_progress(job->opts->ctx, job->read_bytes, job->archive_bytes);
     }
-    *ret_ptr = job->block;
+    *ret_ptr = block;
     return 0;
 }
 
@@ -225,6 +249,9 @@ static int check_digest(const char *archive, const char *kind, const uint8_t *ex
 static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)
 {
     const struct unpack_tree_opts *opts = job->opts;
+    if (await_digest(job, err) < 0) {
+        return -1;
+    }
     *ret_value = digest_finish(&job->archive);
     if (check_digest(opts->archive, "MD5", opts->md5, ret_value->md5, MD5_BYTES, err) < 0) {
         return -1;
@@ -368,10 +395,12 @@ static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int
                       .archive_fd = archive_fd,
                       .root_fd = root_fd,
                       .archive_bytes = (uint64_t)info.st_size,
-                      .block = xmalloc(BLOCK_BYTES)};
-    int result = unpack_and_check(&job, ret_result, err);
+                      .blocks = {xmalloc(BLOCK_BYTES), xmalloc(BLOCK_BYTES)}};
+    int result = pool_new(1, &job.pool, err) < 0 ? -1 : unpack_and_check(&job, ret_result, err);
     unpack_free(job.unpack);
-    free(job.block);
+    pool_free(job.pool);
+    free(job.blocks[0]);
+    free(job.blocks[1]);
     digest_release(&job.archive);
     digest_release(&job.file);
     VEC_RELEASE(&job.files);
