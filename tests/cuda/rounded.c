@@ -117,12 +117,15 @@ static bool is_added_twice(const struct output *out, int64_t i)
     return out->twice && fabs(out->got[i] - out->twice[i]) <= step_at(out->product[i], DT_F16);
 }
 
-/* The value with which the CPU continues, into want. */
+/* The value with which the CPU continues, into want. An element that nearly cancels is as exact as the terms it is made of,
+   which are of the size of the others. */
 static void settle(struct output *out, bool is_whole)
 {
+    double mean = out->norm / sqrt((double)out->count);
     for (int64_t i = 0; i < out->count && (is_whole || out->dtype == DT_F16); i++) {
         double apart = fabs(out->got[i] - out->exact[i]);
-        if (is_whole || is_added_twice(out, i) || apart <= step_at(out->exact[i], DT_F16)) {
+        double size = larger(fabs(out->exact[i]), mean);
+        if (is_whole || is_added_twice(out, i) || apart <= step_at(size, DT_F16)) {
             out->want[i] = out->got[i];
         }
     }

@@ -4,8 +4,8 @@
 
    Between two halves the device, which sums in float, may take the other one than the CPU. Both are right, but a
    network amplifies one such bit like any rounding: after a few batch norms two steps that differ in it agree only in
-   the exact result. So where the device's half is within one step of the exact result the CPU continues with it, and
-   both remain the same network to the end. Attention also rounds in its middle: a result within its tolerance is taken
+   the exact result. So where the device's half is within one step of the exact result (or, of an element that cancels,
+   within one step at the size of the others) the CPU continues with it, and both remain the same network to the end. Attention also rounds in its middle: a result within its tolerance is taken
    over whole. */
 #pragma once
 

@@ -8,7 +8,9 @@
 
 #include "backend_cuda/cuda.h"
 #include "backend_cuda/kernels.h"
+#include "backend_cuda/sums.h"
 #include "base/rng.h"
+#include "core/half.h"
 #include "emu.h"
 #include "tests/cuda/elements.h"
 
@@ -74,6 +76,40 @@ static double first_of(struct tensor_desc desc, void *device)
 static struct tensor_desc plain(enum dtype dtype, struct shape shape)
 {
     return (struct tensor_desc){shape, dtype, ROLE_PLAIN};
+}
+
+/* What a convolution without += is given is added after it: to each element once, rounded as the type is. */
+TEST(a_result_beside_is_added_to_each_element)
+{
+    static const int64_t COUNTS[] = {1, 255, 256, 257, 1000};
+    for (size_t row = 0; row < 2 * ARRAY_LEN(COUNTS); row++) {
+        const enum dtype dtype = row % 2 ? DT_F16 : DT_F32;
+        const int64_t count = COUNTS[row / 2];
+        const struct tensor_desc desc = plain(dtype, SHAPE(count));
+        double from[1000], to[1000];
+        struct rng rng;
+        rng_init(&rng, row);
+        for (int64_t i = 0; i < count; i++) {
+            from[i] = rng_normal(&rng);
+            to[i] = rng_normal(&rng);
+        }
+        open_device(dtype == DT_F16);
+        struct add_args args = {
+            .dtype = dtype, .count = count, .from = put(desc, from), .to = put(desc, to)};
+        CLEANUP(free) double *a = get(desc, args.from);
+        CLEANUP(free) double *b = get(desc, args.to);
+        args.stream = cuda.streams[0];
+        cuda_add_to(&cuda, &args);
+        CLEANUP(free) double *sum = get(desc, args.to);
+        for (int64_t i = 0; i < count; i++) {
+            const float wanted = (float)a[i] + (float)b[i];
+            assert_true(sum[i] == (double)(dtype == DT_F16 ? half_to_float(half_from_float(wanted))
+                                                           : wanted));
+        }
+        backend.free(backend.self, (void *)(uintptr_t)args.from);
+        backend.free(backend.self, args.to);
+        close_device();
+    }
 }
 
 /* A pixel whose own class has a probability near 1: half precision cannot hold 1 - prob, but the sum of the others can. */
