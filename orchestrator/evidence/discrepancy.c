@@ -21,7 +21,8 @@ static bool is_wording(const char *key)
 /* Keys that the first programs whose archives are still derived did not write; any other that is missing was taken out. */
 static bool is_later(const char *key)
 {
-    static const char *const LATER[] = {"program_version", "files", "by_node", "taints", NULL};
+    static const char *const LATER[] = {"program_version", "files", "by_node",
+                                        "taints",          "also",  NULL};
     return str_eq_any(str_of(key), LATER);
 }
 
