@@ -383,8 +383,8 @@ static int doctor_wants(struct arena *arena, const struct doctor_opts *opts, str
     strbuf_release(&room->unknown);
     struct str idle = plan_idle_glob(globs, opts->n_globs, result->cases, result->n_cases);
     if (result->n_cases == 0 || idle.ptr) {
-        return err_set(err, ERR_USAGE, "%.*s: no case matches %.*s", STR_ARG(opts->report->id),
-                       STR_ARG(idle));
+        return err_set(err, ERR_USAGE, "%.*s: no case matches%s%.*s", STR_ARG(opts->report->id),
+                       idle.ptr ? " " : "", STR_ARG(idle));
     }
     if (room->bytes == 0 && missing.len == 0) {
         return 0;

@@ -40,8 +40,8 @@ struct job {
     struct arena *arena;
     int archive_fd, root_fd; /* borrowed */
     uint64_t archive_bytes, read_bytes;
-    uint8_t *blocks
-        [2]; /* owned; one is unpacked while the archive's digest takes the same in a thread of its own */
+    /* Owned; one is unpacked while a thread of its own takes the archive's digest of the same. */
+    uint8_t *blocks[2];
     size_t n_blocks;     /* read so far */
     struct str digested; /* the block that the thread has */
     struct pool *pool;
